@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ ASKED = frozenset(
 )
 """Events that only a command can cause."""
 
-OVERTAKING = frozenset({EventType.COMPLETED, EventType.UPDATED, EventType.REJECTED})
+OVERTAKING = frozenset({EventType.COMPLETED, EventType.UPDATED, EventType.REJECTED, EventType.MOVED})
 """Events that commands cause that do not wait behind those of their tenant which its quotas delay."""
 
 
@@ -169,13 +170,42 @@ class Orders:
         if state.following or event.event not in OVERTAKING:
             return
         for idle in self.idle(state, event.at):
-            for quiet in self.quiet(idle, event.at):
-                for place in range(quiet.position + 1, len(self.asked)):
-                    if place in quiet.ahead or not self.overtakes(self.asked[place]):
-                        continue
-                    for after, line in self.by_command(quiet._replace(position=place, ahead=()), event):
-                        ahead = tuple(sorted((*quiet.ahead, place)))
-                        yield after._replace(position=quiet.position, ahead=ahead), line
+            yield from self._ahead_of(idle, range(idle.position + 1, len(self.asked)), event)
+
+    def overtaking_idle(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+        """Yield those of these ways that `ways` takes for others: it has commands that change nothing carried out, or
+        explains a line by a command that was passed on later.
+
+        For an order of the lane it matters that they may wait. The first one that may is left waiting, with all behind
+        it: those can be carried out before the next line.
+        """
+        if state.following or event.event not in OVERTAKING:
+            return
+        idle = list(self.idle(state, event.at))
+        waits = next((each for each in idle[:-1] if not self.overtakes(self.asked[each.position])), None)
+        if waits is not None:
+            yield from self._ahead_of(waits, range(waits.position + 1, idle[-1].position + 1), event)
+        if event.event is EventType.MOVED:
+            behind = [place for place in self._reports_passed_on if place > state.position]
+            yield from self._ahead_of(state, behind, event)
+
+    def _ahead_of(self, state: State, places: Iterable[int], event: HistoryEvent) -> Iterator[Way]:
+        """Yield the ways in which a command at one of these places explains a line before those from a state on."""
+        for quiet in self.quiet(state, event.at):
+            for place in places:
+                if place >= len(self.asked) or place in quiet.ahead or not self.overtakes(self.asked[place]):
+                    continue
+                for after, line in self.by_command(quiet._replace(position=place, ahead=()), event):
+                    ahead = tuple(sorted((*quiet.ahead, place)))
+                    yield after._replace(position=quiet.position, ahead=ahead), line
+
+    @cached_property
+    def _reports_passed_on(self) -> list[int]:
+        """The places of commands that do not wait and of which another lane has copies."""
+        if not self._passed_on:
+            return []
+        asked = enumerate(self.asked)
+        return [place for place, each in asked if each.offset in self._passed_on and self.overtakes(each)]
 
     def overtakes(self, asked: Command) -> bool:
         """Return whether a command does not wait while quotas delay those of its tenant before it.

@@ -80,6 +80,8 @@ class Replay:
         self._is_cut = False
         """Whether there were more ways to explain a line than are followed."""
         self._waiting: _Waiting | None = None
+        self._is_found_again = False
+        """Whether it went on at a command that may not be the one that a line tells of."""
         self._handled = -1
         self.endings: list[Ending] = []
         self.rest: State | None = None
@@ -180,14 +182,15 @@ class Replay:
 
     def _explain(self, recorded: HistoryRecord) -> bool:
         found = list(self._orders.ways(self._states, recorded.event, MOST_STATES))
-        if not found:
-            for state in self._states:
-                found += self._orders.overtaking(state, recorded.event)
+        is_cut = len(found) >= MOST_STATES
+        overtaking = self._orders.overtaking_idle if found else self._orders.overtaking
+        for state in self._states:
+            found += overtaking(state, recorded.event)
         if not found:
             return False
-        self._is_cut = self._is_cut or len(found) >= MOST_STATES
         if len(found) > 1:
             found = self._narrowed(found, recorded.event)
+        self._is_cut = self._is_cut or is_cut or len(found) > MOST_STATES
         self._states = [state for state, _ in found[:MOST_STATES]]
         self._has_begun = True
         self._note(recorded, found[0][1])
@@ -238,7 +241,8 @@ class Replay:
         place = max(state.position for state in self._states)
         if self._waiting is not None and self._waiting.place < place:
             self._pass_over()
-        is_waiting = place < len(self._orders.asked) and self._orders.keeps_order(place)
+        is_known = place < len(self._orders.asked) and not self._is_found_again
+        is_waiting = is_known and self._orders.keeps_order(place)
         self._waiting = _Waiting(place, recorded.place) if is_waiting else None
 
     def _pass_over(self) -> None:
@@ -283,6 +287,7 @@ class Replay:
             if any(True for _ in self._orders.by_command(state, event)):
                 self._states = [state]
                 self._is_lost = False
+                self._is_found_again = True
                 return True
         return False
 

@@ -217,8 +217,11 @@ class _Tally:
         self._lateness.update(verdict.deliveries.lateness)
         if verdict.handled is not None:
             self._handled[queue] = max(verdict.handled, self._handled.get(queue, -1))
-        for line, offset in verdict.carried_out:
-            self._carried_out.add(queue, line.partition, np.array([[line.offset, offset]]))
+        carried_out = iter(verdict.carried_out)
+        while some := list(islice(carried_out, _ROWS)):  # arrays are smaller than these
+            for partition in {line.partition for line, _ in some}:
+                offsets = [(line.offset, offset) for line, offset in some if line.partition == partition]
+                self._carried_out.add(queue, partition, np.array(offsets))
 
     def add_cleared(self, cleared: Cleared, bounds: Bounds) -> None:
         self.counts["schedules"] += len(cleared.fired_at)

@@ -145,7 +145,7 @@ async def test_workers_are_upgraded_one_by_one_under_load_one_killed_and_one_bac
 ) -> None:
     version = await asyncio.to_thread(earlier, tmp_path / "version")
     assert version.format == FORMAT_VERSION, "both versions read what the other writes"
-    pairs = pairs_of(application, version)
+    pairs = pairs_of(application, version, session_timeout="20s")  # so that the one that is back has its partitions
     await asyncio.gather(*(start(pair.earlier) for pair in pairs))
     async with application.client() as client, traffic(application):
         await schedule_ahead(client, application.target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
@@ -172,22 +174,45 @@ class Orders:
         for idle in self.idle(state, event.at):
             yield from self._ahead_of(idle, range(idle.position + 1, len(self.asked)), event)
 
-    def overtaking_idle(self, state: State, event: HistoryEvent) -> Iterator[Way]:
+    def overtaking_idle(self, states: Sequence[State], event: HistoryEvent) -> Iterator[Way]:
         """Yield those of these ways that `ways` takes for others: it has commands that change nothing carried out, or
         explains a line by a command that was passed on later.
 
         For an order of the lane it matters that they may wait. The first one that may is left waiting, with all behind
         it: those can be carried out before the next line.
         """
-        if state.following or event.event not in OVERTAKING:
+        if event.event not in OVERTAKING:
             return
-        idle = list(self.idle(state, event.at))
-        waits = next((each for each in idle[:-1] if not self.overtakes(self.asked[each.position])), None)
-        if waits is not None:
-            yield from self._ahead_of(waits, range(waits.position + 1, idle[-1].position + 1), event)
-        if event.event is EventType.MOVED:
-            behind = [place for place in self._reports_passed_on if place > state.position]
-            yield from self._ahead_of(state, behind, event)
+        reached: defaultdict[int, list[State]] = defaultdict(list)
+        for state in sorted(states, key=lambda each: each.position):
+            if state.following:
+                continue
+            yield from self._ahead_of_idle(state, event, reached)
+            if event.event is EventType.MOVED:
+                behind = [place for place in self._reports_passed_on if place > state.position]
+                yield from self._ahead_of(state, behind, event)
+
+    def _ahead_of_idle(
+        self, state: State, event: HistoryEvent, reached: defaultdict[int, list[State]]
+    ) -> Iterator[Way]:
+        first = bisect_left(self._waiting, state.position)
+        if first == len(self._waiting):
+            return
+        place = self._waiting[first]
+        behind = bisect_right(self._overtaking, place)
+        if behind == len(self._overtaking):
+            return
+        waits, last = None, state.position
+        for idle in self.idle(state, event.at):
+            if idle in reached[idle.position]:  # an earlier state comes to it, of which as many commands wait
+                break
+            reached[idle.position].append(idle)
+            last = idle.position
+            if last == place:
+                waits = idle
+        if waits is not None and last > place:
+            end = bisect_right(self._overtaking, last)
+            yield from self._ahead_of(waits, self._overtaking[behind:end], event)
 
     def _ahead_of(self, state: State, places: Iterable[int], event: HistoryEvent) -> Iterator[Way]:
         """Yield the ways in which a command at one of these places explains a line before those from a state on."""
@@ -200,12 +225,19 @@ class Orders:
                     yield after._replace(position=quiet.position, ahead=ahead), line
 
     @cached_property
+    def _overtaking(self) -> array[int]:
+        """The places of commands that do not wait, in their order."""
+        return array("q", (place for place, asked in enumerate(self.asked) if self.overtakes(asked)))
+
+    @cached_property
+    def _waiting(self) -> array[int]:
+        """The places of commands that may have to wait, in their order."""
+        return array("q", (place for place, asked in enumerate(self.asked) if not self.overtakes(asked)))
+
+    @cached_property
     def _reports_passed_on(self) -> list[int]:
         """The places of commands that do not wait and of which another lane has copies."""
-        if not self._passed_on:
-            return []
-        asked = enumerate(self.asked)
-        return [place for place, each in asked if each.offset in self._passed_on and self.overtakes(each)]
+        return [place for place in self._overtaking if self.asked[place].offset in self._passed_on]
 
     def overtakes(self, asked: Command) -> bool:
         """Return whether a command does not wait while quotas delay those of its tenant before it.

@@ -183,9 +183,11 @@ class Replay:
     def _explain(self, recorded: HistoryRecord) -> bool:
         found = list(self._orders.ways(self._states, recorded.event, MOST_STATES))
         is_cut = len(found) >= MOST_STATES
-        overtaking = self._orders.overtaking_idle if found else self._orders.overtaking
-        for state in self._states:
-            found += overtaking(state, recorded.event)
+        if found:
+            found += self._orders.overtaking_idle(self._states, recorded.event)
+        else:
+            for state in self._states:
+                found += self._orders.overtaking(state, recorded.event)
         if not found:
             return False
         if len(found) > 1:

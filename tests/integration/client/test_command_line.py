@@ -81,7 +81,7 @@ async def test_the_command_line_ends_with_1_and_the_reason_when_refused(kafka: K
     async with responder(kafka, names):
         arguments = ("schedule", "--id", "refused-1", "--key", "refused-1", "--target-topic", "t")
         code, output, _ = await command_line(kafka, names, *arguments)
-    assert (code, output) == (1, "rejected default/refused-1 version 1 (schedule-target-topic: too large)\n")
+    assert (code, output) == (1, "rejected default/refused-1 version 1 (--target-topic: too large)\n")
 
 
 async def test_the_command_line_need_not_wait(kafka: Kafka, names: TopicNames) -> None:

@@ -172,7 +172,7 @@ class Orders:
         if state.following or event.event not in OVERTAKING:
             return
         for idle in self.idle(state, event.at):
-            yield from self._ahead_of(idle, range(idle.position + 1, len(self.asked)), event)
+            yield from self._ahead_of(idle, self._overtaking[bisect_right(self._overtaking, idle.position) :], event)
 
     def overtaking_idle(self, states: Sequence[State], event: HistoryEvent) -> Iterator[Way]:
         """Yield those of these ways that `ways` takes for others: it has commands that change nothing carried out, or
@@ -189,8 +189,8 @@ class Orders:
                 continue
             yield from self._ahead_of_idle(state, event, reached)
             if event.event is EventType.MOVED:
-                behind = [place for place in self._reports_passed_on if place > state.position]
-                yield from self._ahead_of(state, behind, event)
+                passed_on = self._reports_passed_on
+                yield from self._ahead_of(state, passed_on[bisect_right(passed_on, state.position) :], event)
 
     def _ahead_of_idle(
         self, state: State, event: HistoryEvent, reached: defaultdict[int, list[State]]
@@ -214,11 +214,11 @@ class Orders:
             end = bisect_right(self._overtaking, last)
             yield from self._ahead_of(waits, self._overtaking[behind:end], event)
 
-    def _ahead_of(self, state: State, places: Iterable[int], event: HistoryEvent) -> Iterator[Way]:
+    def _ahead_of(self, state: State, places: Sequence[int], event: HistoryEvent) -> Iterator[Way]:
         """Yield the ways in which a command at one of these places explains a line before those from a state on."""
         for quiet in self.quiet(state, event.at):
             for place in places:
-                if place >= len(self.asked) or place in quiet.ahead or not self.overtakes(self.asked[place]):
+                if place in quiet.ahead:
                     continue
                 for after, line in self.by_command(quiet._replace(position=place, ahead=()), event):
                     ahead = tuple(sorted((*quiet.ahead, place)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
+from support.imitated_kafka import imitated_kafka
 
 from light_scheduler.errors import JobError
 from light_scheduler.pipeline.audit import sources
@@ -14,7 +14,6 @@ from light_scheduler.pipeline.audit.continuing import ContinuedTopics
 from light_scheduler.pipeline.audit.sources import Source, Topics
 from light_scheduler.pipeline.job import Cluster
 
-NO_LOG = logging.Logger("test", logging.CRITICAL + 1)
 TOPIC = "orders"
 
 ASKED: dict[str, Callable[[Source], object]] = {
@@ -25,15 +24,8 @@ ASKED: dict[str, Callable[[Source], object]] = {
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """librdkafka's own imitation of a cluster, with one record."""
-    imitation = Producer({"test.mock.num.brokers": 1, "log_level": 0}, logger=NO_LOG)
-    (broker,) = imitation.list_topics(timeout=15).brokers.values()
-    address = f"{broker.host}:{broker.port}"
-    producer = Producer({"bootstrap.servers": address}, logger=NO_LOG)
-    producer.produce(TOPIC, b"")
-    assert producer.flush(15) == 0
-    yield Cluster(address)
-    imitation.flush(0)  # the cluster is there for as long as its client
+    with imitated_kafka(TOPIC) as address:
+        yield Cluster(address)
 
 
 @pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED)

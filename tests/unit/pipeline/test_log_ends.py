@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from support.imitated_kafka import NO_LOG, imitated_kafka
 
 from light_scheduler.pipeline.kafka.leaders import without_errors
 from light_scheduler.pipeline.kafka.log_ends import LogEnds
 from light_scheduler.pipeline.kafka.options import ReadOptions
 
-NO_LOG = logging.Logger("test", logging.CRITICAL + 1)
 TOPIC = "orders"
 
 
@@ -23,14 +22,8 @@ def log_ends(bootstrap_servers: str) -> LogEnds:
 
 @pytest.fixture
 def bootstrap_servers() -> Iterator[str]:
-    imitation = Producer({"test.mock.num.brokers": 1, "log_level": 0}, logger=NO_LOG)
-    (broker,) = imitation.list_topics(timeout=15).brokers.values()
-    address = f"{broker.host}:{broker.port}"
-    producer = Producer({"bootstrap.servers": address}, logger=NO_LOG)
-    producer.produce(TOPIC, b"")
-    assert producer.flush(15) == 0
-    yield address
-    imitation.flush(0)  # the cluster is there for as long as its client
+    with imitated_kafka(TOPIC) as address:
+        yield address
 
 
 def test_all_logs_are_asked_about_at_once_and_one_that_is_not_there_is_left_out(bootstrap_servers: str) -> None:
